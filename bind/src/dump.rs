@@ -5,6 +5,9 @@ use crate::{board, bug};
 use image::{dumped_jffs2, dumped_ubi, Chip, Content};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use serde::de::IntoDeserializer;
+use serde::Deserialize;
+use sim::compress::UbifsCompressor;
 use sim::run;
 use std::sync::Arc;
 
@@ -15,13 +18,18 @@ pub struct Dump(pub run::Dump);
 #[pymethods]
 impl Dump {
     #[new]
-    #[pyo3(signature = (image, board_json, volume=None))]
+    #[pyo3(signature = (image, board_json, volume=None, compressor=None))]
     fn new(
         py: Python<'_>,
         image: &Image,
         board_json: &str,
         volume: Option<&str>,
+        compressor: Option<&str>,
     ) -> PyResult<Dump> {
+        let unknown = |why| PyValueError::new_err(format!("compressor: {why}"));
+        let compressor = compressor.map(|name| name.into_deserializer());
+        let compressor = compressor.map(UbifsCompressor::deserialize).transpose();
+        let compressor = compressor.map_err(|why: serde::de::value::Error| unknown(why))?;
         let chip = board(board_json)?.chip;
         let chip = Chip {
             page_bytes: chip.page_bytes as usize,
@@ -29,14 +37,20 @@ impl Dump {
             is_nor: chip.nor.is_some(),
         };
         let image = image.inner();
-        let read = py.detach(|| bug::caught(|| dumped(image, chip, volume)))?;
+        let read = py.detach(|| bug::caught(|| dumped(image, chip, (volume, compressor))))?;
         read.map(Dump).map_err(PyValueError::new_err)
     }
 }
 
-fn dumped(image: &image::Image, chip: Chip, volume: Option<&str>) -> Result<run::Dump, String> {
+fn dumped(
+    image: &image::Image,
+    chip: Chip,
+    (volume, compressor): (Option<&str>, Option<UbifsCompressor>),
+) -> Result<run::Dump, String> {
     if image.ubi.is_some() {
-        return Ok(run::Dump::Ubifs(Arc::new(dumped_ubi(image, volume)?)));
+        let (ubi, mut ubifs) = dumped_ubi(image, volume)?;
+        ubifs.compressor = compressor.unwrap_or(ubifs.compressor);
+        return Ok(run::Dump::Ubifs(Arc::new((ubi, ubifs))));
     }
     match image.parts.first().map(|part| &part.content) {
         Some(Content::Jffs2(_)) => Ok(run::Dump::Jffs2(Arc::new(dumped_jffs2(image, chip)?))),

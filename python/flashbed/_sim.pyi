@@ -886,8 +886,17 @@ def run_cases(
 class Dump:
     """What a device's flash held, as the simulator begins with it."""
 
-    def __new__(cls, image: Image, board_json: str, volume: str | None = None) -> Dump:
+    def __new__(
+        cls,
+        image: Image,
+        board_json: str,
+        volume: str | None = None,
+        compressor: str | None = None,
+    ) -> Dump:
         """That of an image or a dump on a board's chip; of UBI the program's volume.
+
+        UBIFS packs new data with the compressor, as a kernel's profile names it; by default with
+        that of its superblock.
 
         Raises `ValueError` with one line for what the simulator does not mount.
         """

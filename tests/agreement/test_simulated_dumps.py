@@ -14,6 +14,7 @@ import pytest
 
 from flashbed.base.errors import InputError
 from flashbed.plan.stacks import one_stack
+from flashbed.stack.flash_image import DumpFile
 from flashbed.targets.sim import begun_with
 from tests.agreement.test_dumps import KIB, OOB, PAGE
 from tests.agreement.test_exec import pytestmark
@@ -44,7 +45,7 @@ def is_other(file: Path, settings: Sequence[str], volume: Sequence[str]) -> bool
     """Whether the image is one of those that the simulator refuses by name."""
     name = volume[-1] if volume else None
     try:
-        begun_with(file, one_stack(list(settings)), name)
+        begun_with(DumpFile(file, "", name), one_stack(list(settings)))
     except InputError as why:
         refused = str(why)
     else:

@@ -14,7 +14,7 @@ from flashbed.results.case_places import Names
 from flashbed.results.run_directory import CHIP_ALONE, scan_table
 from flashbed.stack.changes import OF_BOARD, changes_of
 from flashbed.stack.doubts import remarks
-from flashbed.stack.profiles import Board, default_compressors, load_board
+from flashbed.stack.profiles import USUAL_COMPRESSOR, Board, default_compressors, load_board
 
 __all__ = ["answer_of", "answer_of_names"]
 _BOARDS_MAX = 64
@@ -24,13 +24,14 @@ _BOARDS_MAX = 64
 def answer_of_names(
     directory: Path, names: Iterable[str], apart: Collection[str] = (), *, ours: bool = False,
     axes: Sequence[str] | None = None, rows_max: int = ROWS_MAX,
-    targets: Collection[str] | None = None,
+    targets: Collection[str] | None = None, packed_by: str | None = None,
 ) -> Answer | None:  # fmt: skip
     """The answer about cases with these names; None if none of them was measured.
 
     `names` may be iterated more than once. `apart` are axes that are columns wherever they vary.
     `ours` says that this process wrote the tables. `axes` and `rows_max` are those of `answer`.
-    `targets` are the only ones that count, if they are given.
+    `targets` are the only ones that count, if they are given. `packed_by` is the compressor of the
+    UBIFS that the cases begin with, in place of the kernel's.
     """
     if not (directory / "cases.parquet").is_file():
         return None
@@ -52,13 +53,17 @@ def answer_of_names(
         return None
     pages = {name: load_board(name).chip.page_bytes for name in there["board"].unique().sort()}
     changed = _changed_boards(there.select(boards).unique(maintain_order=True))
+    defaults = default_compressors(there["kernel"].unique().sort())
+    usual = kept.filter(pl.col("fs") == "ubifs", pl.col("compressor") == USUAL_COMPRESSOR)
+    is_own = packed_by is not None and not usual.head(1).collect().is_empty()
+    own = (f"compressor: ubifs {packed_by} (the dump's)",) if is_own else ()
     return answer(
         kept,
         pages,
-        default_compressors(there["kernel"].unique().sort()),
+        {key: name for key, name in defaults.items() if not own or key[1] != "ubifs"},
         apart,
         part_bytes={board.fit.part.name: board.chip.page_bytes for board in changed if board.fit},
-        remarks=remarks(*changed),
+        remarks=(*own, *remarks(*changed)),
         axes=axes,
         rows_max=rows_max,
     )
@@ -74,7 +79,8 @@ def _changed_boards(rows: pl.DataFrame) -> list[Board]:
 
 
 def answer_of(
-    directory: Path, planned: Plan, apart: Collection[str] = (), *, ours: bool = False
-) -> Answer | None:
+    directory: Path, planned: Plan, apart: Collection[str] = (), *, ours: bool = False,
+    packed_by: str | None = None,
+) -> Answer | None:  # fmt: skip
     """The answer about these cases of a run directory; None if none of them was measured."""
-    return answer_of_names(directory, planned.names, apart, ours=ours)
+    return answer_of_names(directory, planned.names, apart, ours=ours, packed_by=packed_by)

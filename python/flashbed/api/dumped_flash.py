@@ -58,9 +58,19 @@ def dumped(file: Path, volume: str | None, stack: Stack) -> Dump:
             f"--dump {shown(file)}: {blocks:,} blocks, the partition has {there:,}:"
             f" --set partition.blocks={blocks}"
         )
+    compressor = _compressor(image, chosen)
     counted = None if image.ubi is None else image.ubi["erases"]
     erases = None if counted is None else counted["max"]
-    return Dump(path=file, oob_bytes=oob_bytes, volume=chosen, erases=erases)
+    return Dump(path=file, oob_bytes=oob_bytes, volume=chosen, erases=erases, compressor=compressor)
+
+
+def _compressor(image: Image, volume: str | None) -> str | None:
+    """What UBIFS packs new data with; None of JFFS2, which leaves it to the kernel."""
+    if image.ubi is None or volume is None:
+        return None
+    names = [each["name"] for each in image.ubi["volumes"]]
+    content = image.parts[names.index(volume)]["content"]
+    return str(content["superblock"]["compressor"])
 
 
 def _check_bytes(file: Path, what: str, dump: int, chip: int) -> None:

@@ -176,6 +176,7 @@ def answered(
     """
     from flashbed.api.answering import answer_of
     from flashbed.api.replays import time_notes
+    from flashbed.plan.workloads.recorded_program import begins_with
 
     outcomes, unavailable = measure(
         experiment, planned, targets=targets, out=out, traces=traces, way=way
@@ -183,7 +184,9 @@ def answered(
     if any(map(is_board, targets)):
         _say_unlike(out)
     ours = any(outcome.measured for outcome in outcomes)
-    found = answer_of(out, planned, apart, ours=ours)
+    dump = begins_with(experiment.workload)
+    packed_by = None if dump is None else dump.compressor
+    found = answer_of(out, planned, apart, ours=ours, packed_by=packed_by)
     times = time_notes(out, experiment, planned, planned.names)
     if output == "json":
         print(json.dumps(answer_json(found, out, times), indent=1))

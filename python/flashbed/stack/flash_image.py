@@ -28,6 +28,8 @@ class DumpFile:
     sha256: str
     volume: str | None = None
     """Of UBI: the program's."""
+    compressor: str | None = None
+    """Of UBIFS: what packs new data, unless the mount says another."""
 
     def check(self) -> None:
         """Raises `InputError` if the file is not there, or is another one by now."""

@@ -5,9 +5,9 @@ sim/ does all the modelling; this module only names codes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import polars as pl
@@ -19,7 +19,7 @@ from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.stack.conditions import PPM
-from flashbed.stack.flash_image import read_dump
+from flashbed.stack.flash_image import DumpFile, read_dump
 from flashbed.stack.layouts import in_layout
 from flashbed.stack.policies import Policy, simulated
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
@@ -174,18 +174,23 @@ def _dump_of(program: Program) -> _sim.Dump | None:
     if program.dump is None:
         return None
     program.dump.check()
-    return begun_with(program.dump.path, program.stack, program.dump.volume)
+    return begun_with(program.dump, program.stack)
 
 
-def begun_with(file: Path, stack: Stack, volume: str | None) -> _sim.Dump:
+def begun_with(dump: DumpFile, stack: Stack) -> _sim.Dump:
     """A dump as a stack's chip begins with it. Raises `InputError`."""
     if stack.layout is not None:
         raise InputError("a dump of a layout is not modelled; --on uml runs the kernel's")
-    image = read_dump(file, stack.board.chip)
+    image = read_dump(dump.path, stack.board.chip)
+    compressor = None
+    if stack.fs == "ubifs" and dump.compressor is not None:
+        usual = stack.compressor == USUAL_COMPRESSOR
+        mounted = replace(stack, compressor=dump.compressor) if usual else stack
+        compressor = json.loads(mounted.simulated_kernel)["ubifs"]["compressor"]
     try:
-        return _sim.Dump(image, stack.simulated_board, volume)
+        return _sim.Dump(image, stack.simulated_board, dump.volume, compressor)
     except ValueError as why:
-        raise InputError(f"{shown(file)}: {why}") from None
+        raise InputError(f"{shown(dump.path)}: {why}") from None
 
 
 def _recorded(program: Program, options: RunOptions) -> _sim.Recorded:

@@ -57,7 +57,9 @@ def as_recorded(
 def operations(case: Case, settle_ns: int, recording: str) -> tuple[str, str]:
     """The case as (prepare, body), two flashbed-ops files. Raises `RecordingError`."""
     path = Path(recording)
-    compressors = compressor_of(case), second_of(case)
+    dump = _dump(path, _stamp(path))
+    own = dump and case.compressor == USUAL_COMPRESSOR and case.fs == "ubifs" and dump.compressor
+    compressors = as_compressor(own) if own else compressor_of(case), second_of(case)
     think = case.pattern == RECORDED
     return translated_for(path, compressors, settle_ns, case.fs, think=think)
 
@@ -73,7 +75,9 @@ def begins_with(workload: WorkloadTable) -> DumpFile | None:
 @lru_cache(maxsize=4)
 def _dump(path: Path, _changed: tuple[int, int]) -> DumpFile | None:
     facts = open_recording(path).about.dump
-    return None if facts is None else DumpFile(Path(facts.file), facts.sha256, facts.volume)
+    if facts is None:
+        return None
+    return DumpFile(Path(facts.file), facts.sha256, facts.volume, facts.compressor)
 
 
 def compressor_of(case: Case) -> Compressor | None:

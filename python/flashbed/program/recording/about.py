@@ -29,6 +29,8 @@ class DumpFacts(Strict):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     volume: _Word | None = None
     """Of UBI: the program's."""
+    compressor: _Word | None = None
+    """Of UBIFS: what packs new data."""
 
 
 class About(Strict):

@@ -59,6 +59,8 @@ class Dump:
     """The volume with the program's UBIFS; None without UBI, and where a layout says it."""
     erases: int | None = None
     """Of the block that was erased most; None where nothing counts them."""
+    compressor: str | None = None
+    """Of UBIFS: what packs new data."""
 
     @classmethod
     def of(cls, program: Program) -> Dump | None:
@@ -82,7 +84,9 @@ class Dump:
     def facts(self) -> DumpFacts:
         """It, as a recording names it."""
         path = self.path.resolve()
-        return DumpFacts(file=str(path), sha256=sha256_of(path), volume=self.volume)
+        return DumpFacts(
+            file=str(path), sha256=sha256_of(path), volume=self.volume, compressor=self.compressor
+        )
 
     @property
     def user(self) -> str:

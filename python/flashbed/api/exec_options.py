@@ -14,7 +14,6 @@ from pathlib import Path
 from flashbed.base.errors import InputError
 from flashbed.base.paths import cache_folder, shown
 from flashbed.plan.stacks import ChosenStack
-from flashbed.results.run_directory import CHIP_ALONE
 from flashbed.stack.changes import OF_BOARD
 from flashbed.stack.file_systems import RAW
 from flashbed.targets.exec.folders import USUAL_PATH
@@ -39,6 +38,7 @@ MEMORY_MIB = (64, 16_384)
 UNTIL_MAX_S = 1e8
 """The guest stores seconds in 31 bits."""
 PORTS = (1, 65_535)
+_BEGIN_WITH_DUMPS = ("sim", "sim-chip", "uml", "emulator")
 
 Say = Callable[[str], None]
 
@@ -240,7 +240,7 @@ def check_dump(options: ExecOptions) -> None:
         raise InputError("--volume: of --dump FILE; give it too")
     if options.dump is None:
         return
-    if options.on not in ("sim", CHIP_ALONE, "uml", "emulator"):
+    if options.on not in _BEGIN_WITH_DUMPS:
         raise InputError(f"--dump: works with --on sim, uml and emulator, not {options.on}")
     if options.image:
         raise InputError("--image: not with --dump, which has files already")

@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flashbed.base.errors import InputError, RunError
 from flashbed.base.paths import sha256_of, shown
 from flashbed.program.recording.about import DumpFacts
 from flashbed.stack.flash_image import read_dump
 from flashbed.stack.layouts import Layout
-from flashbed.targets.base import Program
 from flashbed.targets.guest.initramfs import More
 from flashbed.targets.guest.layout_images import Images, lines, uses_of
+
+if TYPE_CHECKING:
+    # Its tables are not needed to run a program.
+    from flashbed.targets.base import Program
 
 __all__ = ["AtFirst", "Dump"]
 

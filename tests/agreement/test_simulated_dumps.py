@@ -7,14 +7,13 @@ the files that they find and make others; partitions are small enough for collec
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from flashbed.base.errors import InputError
 from flashbed.plan.stacks import one_stack
-from flashbed.stack.flash_image import DumpFile
 from flashbed.targets.sim import begun_with
 from tests.agreement.test_dumps import KIB, OOB, PAGE
 from tests.agreement.test_exec import pytestmark
@@ -45,18 +44,13 @@ def is_other(file: Path, settings: Sequence[str], volume: Sequence[str]) -> bool
     """Whether the image is one of those that the simulator refuses by name."""
     name = volume[-1] if volume else None
     try:
-        begun_with(DumpFile(file, "", name), one_stack(list(settings)))
+        begun_with(file, one_stack(list(settings)), volume=name, compressor=None)
     except InputError as why:
         refused = str(why)
     else:
         return False
     assert any(other in refused for other in _OTHERS), refused
     return True
-
-
-def programs(seeds: Iterable[int], names: Iterable[str]) -> list[str]:
-    """A program of each seed that finds these files."""
-    return [program_of(seed, sorted(names)) for seed in seeds]
 
 
 @pytest.mark.parametrize("kind", ["jffs2", "ubi"])
@@ -74,7 +68,7 @@ def test_a_program_on_an_image_is_exact(
         if is_other(image.path, settings, volume):
             continue
         files = image.trees["v0" if kind == "ubi" else ""].files
-        (program,) = programs([seed], files)
+        program = program_of(seed, sorted(files))
         found = compared(settings, program, tmp_path / f"{seed}.rec",
                          "--dump", str(image.path), *volume)  # fmt: skip
         if found[1] != found[2]:
@@ -96,7 +90,7 @@ def test_a_program_on_a_dump_is_exact(kind: str, boot: Boot, tmp_path: Path) -> 
             (tmp_path / "dump").write_bytes(data)
             if is_other(tmp_path / "dump", settings, volume):
                 continue
-            (program,) = programs([number], names)
+            program = program_of(number, sorted(names))
             recording = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}.rec"
             words = ("--dump", str(tmp_path / "dump"), *volume)
             _, kernel, simulated = compared(settings, program, recording, *words)
@@ -108,7 +102,8 @@ def test_a_program_on_an_image_for_nor_is_exact(tmp_path: Path) -> None:
     tree.write(tmp_path / "root")
     run_tool("mkfs.jffs2", "-r", tmp_path / "root", "-o", tmp_path / "nor", "-e", "64KiB", "-l",
              "-m", "none")  # fmt: skip
-    for number, program in enumerate(programs(range(6), tree.files)):
+    for number in range(6):
+        program = program_of(number, sorted(tree.files))
         recording = tmp_path / f"{number}.rec"
         _, kernel, simulated = compared(NOR, program, recording, "--dump", str(tmp_path / "nor"))
         assert kernel == simulated, number
@@ -190,7 +185,7 @@ def test_what_a_power_cut_leaves_of_a_dump(kind: str, tmp_path: Path) -> None:
     image = make(kind, 4, tmp_path / "made", (PAGE, KIB))
     settings, volume = of_kind(kind, 512)
     given = [word for setting in settings for word in ("--set", setting)]
-    (program,) = programs([4], image.trees["v0" if kind == "ubi" else ""].files)
+    program = program_of(4, sorted(image.trees["v0" if kind == "ubi" else ""].files))
     compared(settings, program, tmp_path / "p.rec", "--dump", str(image.path), *volume)
     told = []
     for on in ("sim", "uml"):

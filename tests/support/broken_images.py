@@ -13,12 +13,13 @@ import tempfile
 import time
 import zlib
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flashbed._sim import Image
 from tests.support.image_files import make, with_oob
 
-__all__ = ["broken", "good_images", "outcome"]
+__all__ = ["broken", "good_images", "outcome", "try_broken"]
 
 UBIFS = bytes.fromhex("31181006")
 FIELD_BYTES = (1, 2, 4, 8)
@@ -167,18 +168,19 @@ def _outcome_of(image: Image) -> str:
     return "read" if not image.problem_count and not broken_files else "read, with problems"
 
 
-def _main(seconds: float, seed: int) -> None:
+def try_broken(
+    seconds: float, seed: int, images: Mapping[str, bytes], outcome_of: Callable[[str, bytes], str]
+) -> None:
+    """Tries broken images for so long, and prints what became of how many of each kind."""
     draw, counts = random.Random(seed), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder:
-        images = good_images(Path(folder))
     begin = time.process_time()
     slowest = 0.0
     while time.process_time() - begin < seconds:
         name = draw.choice(list(images))
-        data = broken(draw, images[name])
+        data, kind = broken(draw, images[name]), name.split()[0]
         since = time.process_time()
         try:
-            counts[f"{name.split()[0]} {outcome(data)}"] += 1
+            counts[f"{kind} {outcome_of(kind, data)}"] += 1
         except BaseException:
             Path("broken.img").write_bytes(data)
             print(f"{name}: broken.img", file=sys.stderr)
@@ -187,6 +189,12 @@ def _main(seconds: float, seed: int) -> None:
     print(f"{sum(counts.values()):,} images in {seconds:.0f} s, the slowest {slowest:.2f} s")
     for what, count in sorted(counts.items()):
         print(f"  {count:8,}  {what}")
+
+
+def _main(seconds: float, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        images = good_images(Path(folder))
+    try_broken(seconds, seed, images, lambda _, data: outcome(data))
 
 
 if __name__ == "__main__":

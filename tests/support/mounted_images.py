@@ -7,18 +7,15 @@ bytes in a file.
 
 from __future__ import annotations
 
-import random
 import sys
 import tempfile
-import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from flashbed import _sim
 from flashbed.plan.stacks import one_stack
 from flashbed.stack.stack import Stack
-from tests.support.broken_images import broken
+from tests.support.broken_images import try_broken
 from tests.support.image_files import make
 
 __all__ = ["images", "mounted", "stacks"]
@@ -82,22 +79,10 @@ def _ran(dump: _sim.Dump, stack: Stack, board: str) -> str:
 
 
 def _main(seconds: float, seed: int, kinds: Sequence[str]) -> None:
-    draw, counts = random.Random(seed), Counter[str]()
+    on = stacks()
     with tempfile.TemporaryDirectory() as folder:
-        good, on = images(Path(folder), kinds), stacks()
-    begin = time.process_time()
-    while time.process_time() - begin < seconds:
-        name = draw.choice(list(good))
-        data, kind = broken(draw, good[name]), name.split()[0]
-        try:
-            counts[f"{kind} {mounted(data, on[kind])}"] += 1
-        except BaseException:
-            Path("broken.img").write_bytes(data)
-            print(f"{name}: broken.img", file=sys.stderr)
-            raise
-    print(f"{sum(counts.values()):,} images in {seconds:.0f} s")
-    for what, count in sorted(counts.items()):
-        print(f"  {count:8,}  {what}")
+        good = images(Path(folder), kinds)
+    try_broken(seconds, seed, good, lambda kind, data: mounted(data, on[kind]))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import polars as pl
@@ -19,7 +20,7 @@ from flashbed.base.processors import processors
 from flashbed.program.operations import writes
 from flashbed.results.run_directory import CHIP_ALONE, SCHEMAS
 from flashbed.stack.conditions import PPM
-from flashbed.stack.flash_image import DumpFile, read_dump
+from flashbed.stack.flash_image import read_dump
 from flashbed.stack.layouts import in_layout
 from flashbed.stack.policies import Policy, simulated
 from flashbed.stack.profiles import USUAL_COMPRESSOR, Board
@@ -173,24 +174,26 @@ def _dump_of(program: Program) -> _sim.Dump | None:
     """What a program's chip holds at first. Raises `InputError`."""
     if program.dump is None:
         return None
-    program.dump.check()
-    return begun_with(program.dump, program.stack)
+    dump = program.dump
+    dump.check()
+    return begun_with(dump.path, program.stack, volume=dump.volume, compressor=dump.compressor)
 
 
-def begun_with(dump: DumpFile, stack: Stack) -> _sim.Dump:
+def begun_with(
+    file: Path, stack: Stack, *, volume: str | None, compressor: str | None
+) -> _sim.Dump:
     """A dump as a stack's chip begins with it. Raises `InputError`."""
     if stack.layout is not None:
         raise InputError("a dump of a layout is not modelled; --on uml runs the kernel's")
-    image = read_dump(dump.path, stack.board.chip)
-    compressor = None
-    if stack.fs == "ubifs" and dump.compressor is not None:
+    image = read_dump(file, stack.board.chip)
+    if stack.fs == "ubifs" and compressor is not None:
         usual = stack.compressor == USUAL_COMPRESSOR
-        mounted = replace(stack, compressor=dump.compressor) if usual else stack
+        mounted = replace(stack, compressor=compressor) if usual else stack
         compressor = json.loads(mounted.simulated_kernel)["ubifs"]["compressor"]
     try:
-        return _sim.Dump(image, stack.simulated_board, dump.volume, compressor)
+        return _sim.Dump(image, stack.simulated_board, volume, compressor)
     except ValueError as why:
-        raise InputError(f"{shown(dump.path)}: {why}") from None
+        raise InputError(f"{shown(file)}: {why}") from None
 
 
 def _recorded(program: Program, options: RunOptions) -> _sim.Recorded:

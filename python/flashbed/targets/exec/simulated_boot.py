@@ -11,7 +11,6 @@ from collections.abc import Mapping
 
 from flashbed import _sim
 from flashbed.base.errors import InputError
-from flashbed.stack.flash_image import DumpFile
 from flashbed.stack.layouts import Layout, in_layout, on_partition
 from flashbed.stack.stack import Stack
 from flashbed.targets.exec.outcome import ChipCounts, FileRead, MountStep, NotRunError
@@ -113,7 +112,7 @@ def _dump_booted(
             root=0,
             files=request.reads,
             read_ahead_kib=stack.modelled_kib,
-            dump=begun_with(DumpFile(dump.path, "", dump.volume, dump.compressor), stack),
+            dump=begun_with(dump.path, stack, volume=dump.volume, compressor=dump.compressor),
         )
     except (InputError, ValueError) as why:
         raise NotRunError(str(why)) from None

@@ -37,7 +37,8 @@ struct Entry {
 }
 
 impl<D: NandDriver> Ubifs<D> {
-    /// The same after a remount as read-only, which leaves a whole journal.
+    /// ubifs_replay_journal of a clean dump with nodes in its journal. A remount as read-only
+    /// leaves them, all whole.
     pub(super) fn replay_whole_buds(&mut self, now: Ns) -> Result<Ns> {
         let buds = self.journal.buds.clone();
         let now = self.replay_journal(now, &buds, false)?.1;
@@ -59,7 +60,6 @@ impl<D: NandDriver> Ubifs<D> {
         for (number, bud) in buds.iter().enumerate() {
             let is_last = !buds[number + 1..].iter().any(|later| later.head == bud.head);
             let (end, later) = self.replay_bud(now, bud, repairs && is_last, &mut entries)?;
-
             now = later;
             ends.insert(bud.leb, end);
             if is_last {
